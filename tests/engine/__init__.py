@@ -1,0 +1,1 @@
+"""The queue's contract, on whichever engine: a file for each transition."""

@@ -1,0 +1,1 @@
+"""Real worker processes: killed, stopped, racing."""

@@ -1,0 +1,1 @@
+"""The checkout itself: its set-up, its example, its house rules."""

@@ -1,0 +1,1 @@
+"""The same site for each engine: ``--ds=tests.settings.sqlite``, ``.postgresql``."""

@@ -1,0 +1,1 @@
+"""How an idle process is woken, on files of its own and without Django."""
