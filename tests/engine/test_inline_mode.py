@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,21 +10,12 @@ from asgiref.sync import async_to_sync
 from django.test import override_settings
 
 from django_alkstore import InvalidPayload, task
-from django_alkstore.decorator import registry
 from django_alkstore.models import DeadJob, LiveJob
 from django_alkstore.testing import inline, run_jobs
 from tests import tasks
 from tests.models import Effect
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def own_registry() -> Iterator[None]:
-    before = dict(registry)
-    yield
-    registry.clear()
-    registry.update(before)
 
 
 def effects() -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,20 +13,11 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from django_alkstore import DuplicateJob, InvalidPayload, task
-from django_alkstore.decorator import registry
 from django_alkstore.models import LiveJob
 from django_alkstore.signals import job_enqueued
 from tests.tasks import add, record
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def own_registry() -> Iterator[None]:
-    before = dict(registry)
-    yield
-    registry.clear()
-    registry.update(before)
 
 
 @task

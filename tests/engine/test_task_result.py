@@ -14,7 +14,6 @@ from django.db import connection, transaction
 from django.test import override_settings
 
 from django_alkstore import JobFailed, ResultDoesNotExist, task
-from django_alkstore.decorator import registry
 from django_alkstore.models import DeadJob, LiveJob, Result
 from django_alkstore.results import TaskError, TaskResult
 from django_alkstore.testing import run_jobs
@@ -22,14 +21,6 @@ from django_alkstore.wake import AsyncWaiter, Waiter
 from tests import tasks
 
 VALUES: list[Any] = [0, [], "", False, {}, None, 0.0]
-
-
-@pytest.fixture
-def own_registry() -> Iterator[None]:
-    before = dict(registry)
-    yield
-    registry.clear()
-    registry.update(before)
 
 
 @pytest.fixture
